@@ -1,0 +1,1 @@
+"""McMillan Industrial Group's data, made to order."""

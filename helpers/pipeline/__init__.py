@@ -1,0 +1,1 @@
+"""The pipeline as software: what is declared, who runs it."""
