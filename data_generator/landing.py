@@ -55,7 +55,7 @@ def land(lakehouse: Path, entity: str, name: str, records: list[Record]) -> str:
     return place
 
 
-def send(bootstrap_servers: str, entity: str, batches: list[tuple[str, list[Record]]]) -> None:
+def send(bootstrap_servers: str, entity: str, batches: list[tuple[str, list[Record]]], *, seconds: float = 60) -> None:
     """Send one envelope message a key and return when the broker has them all."""
     from confluent_kafka import Producer
 
@@ -64,7 +64,7 @@ def send(bootstrap_servers: str, entity: str, batches: list[tuple[str, list[Reco
     for key, records in batches:
         value = json.dumps(envelope(entity, records)).encode()
         producer.produce(entity, value, key, on_delivery=lambda error, _: failed.append(str(error)) if error else None)
-    left = producer.flush(60)
+    left = producer.flush(seconds)
     if failed or left:
         raise ConnectionError(
             f"{left + len(failed)} messages did not reach {bootstrap_servers}: {failed[:1] or 'no answer'}"

@@ -13,7 +13,8 @@ META = "schemaVersion STRING, producer STRING, recordType STRING, enqueuedTime S
 def open_envelope(schema: str) -> Callable[[DataFrame], DataFrame]:
     """One row a record of the envelope in `value`; a document that is no envelope stops the stream, nothing is lost.
 
-    >>> landed.transform(open_envelope(schemas.ORDER))
+    >>> landed.transform(open_envelope(schemas.ORDER)).columns[:2]
+    ['OrderId', 'OrderNumber']
     """
     envelope = f"_meta STRUCT<{META}>, data ARRAY<STRUCT<{schema}>>"
 

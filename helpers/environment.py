@@ -188,9 +188,8 @@ def clean_lakehouse(lakehouse: Path) -> list[Path]:
     for path in landed:
         if path not in foreign:
             path.unlink()
-    shutil.rmtree(lakehouse / "Tables", ignore_errors=True)
-    for room in (lakehouse / "Files").iterdir():
-        if room.name not in ("landing", "archive"):
+    for room in [*lakehouse.iterdir(), *(lakehouse / "Files").iterdir()]:
+        if room.name not in ("Files", "landing", "archive"):
             shutil.rmtree(room, ignore_errors=True)
     return foreign
 

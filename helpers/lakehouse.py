@@ -47,6 +47,19 @@ def table(name: str) -> Path:
     return root() / "Tables" / zone / entity
 
 
+def fresh(name: str) -> Path:
+    """An empty lakehouse for one notebook, inside the default one, and from now on this process's `LAKEHOUSE`.
+
+    >>> fresh("explore_streaming").name
+    'explore_streaming'
+    """
+    outer = root().parents[1] if root().parent.name == "notebooks" else root()  # called before in this process
+    folder = outer / "notebooks" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ["LAKEHOUSE"] = str(_made(folder))
+    return folder
+
+
 def for_spark(path: Path) -> str:
     """The path as Spark reads it: in Fabric relative to the attached lakehouse, elsewhere as it is."""
     if on_fabric() and path.is_relative_to(FABRIC):

@@ -59,7 +59,8 @@ def create_spark_session(
 class SparkConfigurator:
     """Applies the settings that a running session still takes, and tells who set what.
 
-    >>> SparkConfigurator(spark).apply().applied()
+    >>> SparkConfigurator(spark).apply().applied().columns.to_list()
+    ['setting', 'value', 'set_by', 'why']
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -199,8 +200,8 @@ def _launch_environment(local: bool) -> Iterator[None]:
     os.environ.update(java.environment())
     os.environ["JAVA_HOME"] = str(java.home_for_spark(jars.cache()))
     os.environ["SPARK_HOME"] = str(_spark_home())
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not Path(os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf", "log4j2.properties").exists():
         options = os.environ.get("SPARK_SUBMIT_OPTS", "")

@@ -21,7 +21,8 @@ def landing(spark: SparkSession, entity: str) -> DataFrame:
 def kafka(spark: SparkSession, topic: str, bootstrap_servers: str) -> DataFrame:
     """The topic's messages from the first on, one row a message: `value`, `_source`.
 
-    >>> kafka(spark, "shipment_scan_event", broker.bootstrap_servers)
+    >>> kafka(spark, "shipment_scan_event", broker.bootstrap_servers).columns
+    ['value', '_source']
     """
     messages = (
         spark.readStream.format("kafka")

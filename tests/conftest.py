@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,11 +19,18 @@ from helpers import KafkaBroker, create_spark_session
 
 PROJECT = Path(__file__).resolve().parents[1]
 
+# The notebooks' kernels inherit this: a test run never touches the lakehouse that somebody works in.
+os.environ["LAKEHOUSE"] = tempfile.mkdtemp(prefix="lakehouse-")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"spark", "broker"} & set(getattr(item, "fixturenames", ())):
+        if {"spark", "broker"} & set(getattr(item, "fixturenames", ())) or item.path.suffix == ".ipynb":
             item.add_marker(pytest.mark.spark)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ["LAKEHOUSE"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,15 @@ def test_the_default_is_in_the_project_from_any_folder(monkeypatch: pytest.Monke
     assert lakehouse.root() == lakehouse.PROJECT / "lakehouse"
 
 
+def test_a_fresh_lakehouse_is_empty_and_its_own(lakehouse_folder: Path) -> None:
+    first = lakehouse.fresh("windows")
+    lakehouse.files("landing", "order")
+    assert (first, lakehouse.root()) == (lakehouse_folder / "notebooks" / "windows",) * 2
+    assert lakehouse.fresh("windows") == first
+    assert list(first.iterdir()) == []
+    assert lakehouse.fresh("joins") == lakehouse_folder / "notebooks" / "joins"
+
+
 def test_in_fabric_the_attached_lakehouse_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAKEHOUSE")
     monkeypatch.setattr(lakehouse, "on_fabric", lambda: True)

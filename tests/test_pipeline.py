@@ -88,7 +88,7 @@ def test_a_document_that_is_no_envelope_stops_its_stream_and_loses_nothing(
     landing.land(lakehouse_folder, "order", "good", list(world.orders(7, 1, 1)))
     broken = lakehouse_folder / "Files" / "landing" / "order" / "order_broken.json"
     broken.write_text('{"_meta": {}, "data": [{"OrderId": ')
-    with pytest.raises(WorkshopError, match=r"bronze\.order stopped: .*[Mm]alformed"):
+    with pytest.raises(WorkshopError, match=r"bronze\.order stopped: .*Unexpected end-of-input"):
         pipeline.run()
     broken.write_text(json.dumps(landing.envelope("order", list(world.orders(7, 2, 1)))))
     assert new_rows()[ORDERS] == 2
