@@ -38,7 +38,7 @@ setup:
 ifeq ($(PYTHON),)
 	@echo "error: Python 3.11 to 3.14 is needed, python3 is $$(python3 -V 2>&1 || echo missing). Install one, or name one: make run PYTHON=/path/to/python3.12" >&2; exit 1
 else
-	@$(PYTHON) helpers/environment.py
+	@$(PYTHON) helpers/environment.py $(if $(filter command environment,$(firstword $(origin PYTHON))),--this-python)
 endif
 
 # called by `make run` with the broker up

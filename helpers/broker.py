@@ -301,6 +301,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.lakehouse and (elsewhere := os.environ.get("KAFKA_BOOTSTRAP_SERVERS")):
         log.info("broker at %s, as KAFKA_BOOTSTRAP_SERVERS says", elsewhere)
         return subprocess.run(options.command, check=False).returncode
+    if options.lakehouse:
+        lakehouse.check_space()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = lakehouse.files("broker") if options.lakehouse else options.folder
     with KafkaBroker(folder, port=options.port) as broker:

@@ -33,22 +33,29 @@ MADE = (".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache", "build", "mcmill
 
 def fingerprint() -> str:
     """What `.venv` depends on; the folder counts, because a moved project has a `.venv` that points elsewhere."""
-    parts = [(ROOT / "pyproject.toml").read_bytes(), LOCK.read_bytes(), os.fsencode(ROOT), sys.version.encode()]
+    parts = [(ROOT / "pyproject.toml").read_bytes(), LOCK.read_bytes(), os.fsencode(ROOT)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-def ready() -> bool:
-    return STAMP.is_file() and STAMP.read_text() == fingerprint()
+def ready(this_python: bool = False) -> bool:
+    """Whether `.venv` is complete and runs; with `this_python` also whether it is of the same version."""
+    stamped = STAMP.is_file() and STAMP.read_text() == fingerprint()
+    return stamped and runs(f"import helpers, sys; sys.exit({this_python} and sys.version != {sys.version!r})")
 
 
-def set_up() -> None:
+def runs(code: str) -> bool:
+    """Whether the Python in `.venv` runs this; it fails when the system's Python below it was replaced."""
+    return PYTHON.exists() and subprocess.run([PYTHON, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def set_up(this_python: bool = False) -> None:
     """Bring `.venv` and the jars up to date, one process at a time."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         raise SystemExit(
             f"error: Python {version(OLDEST)} to {version(NEWEST)} is needed, {sys.executable} is "
             f"{version(sys.version_info[:2])}. Install one, or name one: make run PYTHON=python3.12"
         )
-    if ready():
+    if ready(this_python):
         return
     with (ROOT / "pyproject.toml").open() as guard:
         try:
@@ -56,7 +63,7 @@ def set_up() -> None:
         except BlockingIOError:
             print("setup: another call is setting up; waiting for it", flush=True)
             fcntl.flock(guard, fcntl.LOCK_EX)
-        if ready():
+        if ready(this_python):
             return
         try:
             install()
@@ -74,13 +81,9 @@ def install() -> None:
         raise OSError(f"{free:.1f} GB are free, {NEEDED_GB} GB are needed")
     print(f"setup: .venv with Python {version(sys.version_info[:3])}", flush=True)
     STAMP.unlink(missing_ok=True)
-    # --clear where the interpreter changed: its old packages would stay in a folder that no one reads
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", *(["--clear"] if changed() else []), VENV],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # another Python's packages would stay in a folder that this one does not read
+    fresh = [] if runs(f"import sys; sys.exit(sys.version != {sys.version!r})") else ["--clear"]
+    made = subprocess.run([sys.executable, "-m", "venv", *fresh, VENV], capture_output=True, text=True, check=False)
     if made.returncode:
         raise SystemExit(
             f"error: {sys.executable} cannot make a virtual environment: {last_line(made.stdout + made.stderr)}\n"
@@ -99,16 +102,6 @@ def install() -> None:
     if subprocess.run([PYTHON, "-m", "helpers.jars"], cwd=ROOT, check=False).returncode:
         raise SystemExit(1)
     print(f"setup: done in {time.monotonic() - begun:.0f} s", flush=True)
-
-
-def changed() -> bool:
-    """Whether `.venv` was made by another Python, or no longer runs."""
-    if not PYTHON.exists():
-        return VENV.exists()
-    asked = subprocess.run(
-        [PYTHON, "-c", "import sys; print(sys.version)"], capture_output=True, text=True, check=False
-    )
-    return asked.stdout.strip() != sys.version
 
 
 def pip(what: str, count: int, *arguments: str) -> None:
@@ -203,4 +196,4 @@ def last_line(text: str) -> str:
 
 
 if __name__ == "__main__":
-    clean() if "--clean" in sys.argv[1:] else set_up()
+    clean() if "--clean" in sys.argv[1:] else set_up(this_python="--this-python" in sys.argv[1:])

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from helpers import jars, java, lakehouse
@@ -46,13 +47,16 @@ def create_spark_session(
     >>> spark.conf.get("spark.sql.shuffle.partitions")
     '4'
     """
-    spark = SparkSession.getActiveSession() or _start(app_name, master, dict(config or {}))
-    for key, value in (config or {}).items():
+    wanted = {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (config or {}).items()
+    }
+    spark = _existing() or _start(app_name, master, wanted)
+    for key, value in wanted.items():
         if spark.conf.isModifiable(key):
-            spark.conf.set(key, str(value))
-        elif spark.conf.get(key, None) != str(value):
+            spark.conf.set(key, value)
+        elif spark.conf.get(key, None) != value and key != "spark.jars":
             log.warning("%s is %s since the session started and stays so", key, spark.conf.get(key, None))
-    SparkConfigurator(spark).apply()
+    SparkConfigurator(spark).apply(users=wanted)
     return spark
 
 
@@ -66,9 +70,9 @@ class SparkConfigurator:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
-    def apply(self) -> SparkConfigurator:
-        """Set what the user has not set."""
-        explicit, ours = self.spark.conf.getAll, self._ours()
+    def apply(self, users: Iterable[str] = ()) -> SparkConfigurator:
+        """Set what the user has not set; `users` are the settings that were taken over from us just now."""
+        explicit, ours = self.spark.conf.getAll, self._ours() - set(users)
         for setting in running_settings(self.spark):
             if setting.key not in explicit:
                 self.spark.conf.set(setting.key, setting.value)
@@ -79,31 +83,45 @@ class SparkConfigurator:
     def applied(self) -> pd.DataFrame:
         """Every setting that the helpers care for: its live value, who set it, and why it matters."""
         explicit, ours = self.spark.conf.getAll, self._ours()
-        local = str(self.spark.sparkContext.master).startswith("local")
-        wanted = [*(start_settings() if local and not lakehouse.on_fabric() else []), *running_settings(self.spark)]
+        wanted = {**(START if _is_local(self.spark) else {})}
+        wanted |= {each.key: each.why for each in running_settings(self.spark)}
 
         def set_by(key: str) -> str:
             return "helpers" if key in ours else "user" if key in explicit else "Spark"
 
-        rows = [(each.key, self.spark.conf.get(each.key, None), set_by(each.key), each.why) for each in wanted]
+        rows = [(key, self.spark.conf.get(key, None), set_by(key), why) for key, why in wanted.items()]
         return pd.DataFrame(rows, columns=["setting", "value", "set_by", "why"])
 
     def _ours(self) -> set[str]:
         return set(filter(None, (self.spark.conf.get(MARKER, "") or "").split(",")))
 
 
-def start_settings() -> list[Setting]:
-    """What can only be said before Spark starts on this machine."""
-    return [
-        Setting("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension", "Delta's commands"),
-        Setting("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog", "Delta's tables"),
-        Setting("spark.jars", ",".join(jar.as_uri() for jar in jars.paths("spark")), "Delta and the Kafka connector"),
-        Setting("spark.driver.host", "127.0.0.1", "no firewall or VPN stands between driver and executor"),
-        Setting("spark.driver.bindAddress", "127.0.0.1", "nobody else on the network reaches the driver"),
-        Setting("spark.driver.memory", driver_memory(), "a quarter of this machine's memory, 1 to 8 GB"),
-        Setting("spark.sql.warehouse.dir", (lakehouse.root() / "Tables").as_uri(), "tables go into the lakehouse"),
-        Setting("spark.ui.showConsoleProgress", "false", "no progress bars in saved notebook outputs"),
-    ]
+# What can only be said before Spark starts on this machine, and why.
+START = {
+    "spark.sql.extensions": "Delta's commands",
+    "spark.sql.catalog.spark_catalog": "Delta's tables",
+    "spark.jars": "Delta and the Kafka connector",
+    "spark.driver.host": "no firewall or VPN stands between driver and executor",
+    "spark.driver.bindAddress": "nobody else on the network reaches the driver",
+    "spark.driver.memory": "a quarter of this machine's memory, 1 to 8 GB",
+    "spark.sql.warehouse.dir": "tables go into the lakehouse",
+    "spark.ui.showConsoleProgress": "no progress bars in saved notebook outputs",
+}
+ON_A_CLUSTER = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.jars")
+
+
+def start_values() -> dict[str, str]:
+    """The values for `START`, of this machine."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.jars": ",".join(jar.as_uri() for jar in jars.paths("spark")),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": driver_memory(),
+        "spark.sql.warehouse.dir": (lakehouse.root() / "Tables").as_uri(),
+        "spark.ui.showConsoleProgress": "false",
+    }
 
 
 def running_settings(spark: SparkSession) -> list[Setting]:
@@ -121,7 +139,7 @@ def running_settings(spark: SparkSession) -> list[Setting]:
         ),
         Setting("spark.sql.session.timeZone", "UTC", "the same rows on every machine"),
     ]
-    if str(spark.sparkContext.master).startswith("local") and not lakehouse.on_fabric():
+    if _is_local(spark):
         cores = str(spark.sparkContext.defaultParallelism)
         settings += [
             Setting(
@@ -146,7 +164,7 @@ def driver_memory() -> str:
     return f"{max(1024, min(8192, min(limits) // 4 // 2**20))}m"
 
 
-def user_settings(config: Mapping[str, Any]) -> dict[str, str]:
+def user_settings(config: Mapping[str, str]) -> dict[str, str]:
     """What the user has set: spark-defaults.conf, then PYSPARK_SUBMIT_ARGS, then `config`, the last one wins."""
     found: dict[str, str] = {}
     conf = Path(os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf", "spark-defaults.conf")
@@ -162,22 +180,32 @@ def user_settings(config: Mapping[str, Any]) -> dict[str, str]:
             found[_FLAGS[flag]] = value
     if memory := os.environ.get("SPARK_DRIVER_MEMORY"):
         found.setdefault("spark.driver.memory", memory)
-    return found | {key: str(value) for key, value in config.items()}
+    return found | dict(config)
 
 
 _FLAGS = {"--driver-memory": "spark.driver.memory", "--master": "spark.master", "--jars": "spark.jars"}
 
 
-def _start(app_name: str, master: str | None, config: dict[str, Any]) -> SparkSession:
+def _existing() -> SparkSession | None:
+    """The session of this process, also when another thread made it."""
+    active = SparkSession.getActiveSession()
+    return active or (SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None)
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return str(spark.sparkContext.master).startswith("local") and not lakehouse.on_fabric()
+
+
+def _start(app_name: str, master: str | None, config: dict[str, str]) -> SparkSession:
     if lakehouse.on_fabric():  # a Spark job there has no session yet, and the runtime knows the rest
         return SparkSession.builder.appName(app_name).getOrCreate()
     users = user_settings(config)
     master = master or os.environ.get("SPARK_MASTER") or users.get("spark.master") or "local[*]"
     local = master.startswith("local")
-    wanted = start_settings() if local else [each for each in start_settings() if each.key in _ON_A_CLUSTER]
-    ours = {each.key: each.value for each in wanted if each.key not in users}
+    values = {key: value for key, value in start_values().items() if local or key in ON_A_CLUSTER}
+    ours = {key: value for key, value in values.items() if key not in users}
     if "spark.jars" in users:  # both are needed: the user's and ours
-        users["spark.jars"] = ",".join([users["spark.jars"], *(jar.as_uri() for jar in jars.paths("spark"))])
+        users["spark.jars"] += f",{values['spark.jars']}"
     builder = SparkSession.builder.appName(app_name).master(master).config(MARKER, ",".join(ours))
     for key, value in {**ours, **users}.items():
         builder = builder.config(key, value)
@@ -188,9 +216,6 @@ def _start(app_name: str, master: str | None, config: dict[str, Any]) -> SparkSe
             raise SessionError(
                 f"Spark did not start on {master}: {root_cause(error)}. Type `make doctor` to see what is missing"
             ) from error
-
-
-_ON_A_CLUSTER = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.jars")
 
 
 @contextmanager

@@ -42,8 +42,21 @@ def lakehouse_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
+def the_session() -> SparkSession:
     return create_spark_session("tests", config={"spark.ui.enabled": "false"})
+
+
+@pytest.fixture
+def spark(the_session: SparkSession) -> Iterator[SparkSession]:
+    """The one session; what a test sets in it ends with that test."""
+    before = the_session.conf.getAll
+    yield the_session
+    after = the_session.conf.getAll
+    for key in after.keys() - before.keys():
+        the_session.conf.unset(key)
+    for key, value in before.items():
+        if after.get(key) != value:
+            the_session.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")

@@ -29,20 +29,33 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_a_second_call_goes_straight_to_work(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / ".venv").mkdir()
+def finished(exit_code: int = 0) -> None:
+    """A set-up that is complete, with a Python that gives this exit code whatever it is asked."""
+    environment.PYTHON.parent.mkdir(parents=True)
+    environment.PYTHON.write_text(f"#!/bin/sh\nexit {exit_code}\n")
+    environment.PYTHON.chmod(0o755)
     environment.STAMP.write_text(environment.fingerprint())
+
+
+@pytest.mark.usefixtures("project")
+def test_a_second_call_goes_straight_to_work(capsys: pytest.CaptureFixture[str]) -> None:
+    finished()
     environment.set_up()
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "requirements.lock"])
 def test_a_new_pin_means_a_new_set_up(project: Path, name: str) -> None:
-    (project / ".venv").mkdir()
-    environment.STAMP.write_text(environment.fingerprint())
+    finished()
     assert environment.ready()
     with (project / name).open("a") as file:
         file.write("# changed\n")
+    assert not environment.ready()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_python_that_no_longer_runs_means_a_new_set_up() -> None:
+    finished(exit_code=127)
     assert not environment.ready()
 
 
@@ -80,8 +93,7 @@ def test_a_second_set_up_waits_for_the_first(project: Path, monkeypatch: pytest.
         second = threading.Thread(target=environment.set_up)
         second.start()
         wait_until(lambda: said, 10)
-        (project / ".venv").mkdir()
-        environment.STAMP.write_text(environment.fingerprint())
+        finished()
     second.join(10)
     assert said == ["setup: another call is setting up; waiting for it"]
     assert installs == []

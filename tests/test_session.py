@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -20,7 +21,7 @@ def rows_of(spark: SparkSession) -> dict[str, tuple[str, str]]:
 
 
 def test_every_claimed_setting_is_live(spark: SparkSession) -> None:
-    claimed = {each.key: each.value for each in [*session.start_settings(), *session.running_settings(spark)]}
+    claimed = session.start_values() | {each.key: each.value for each in session.running_settings(spark)}
     live = rows_of(spark)
     assert live.keys() == claimed.keys()
     for key in claimed.keys() - {"spark.sql.warehouse.dir"}:  # made at the start, from the lakehouse of that time
@@ -30,6 +31,21 @@ def test_every_claimed_setting_is_live(spark: SparkSession) -> None:
 
 def test_the_session_that_is_there_is_returned(spark: SparkSession) -> None:
     assert create_spark_session("another") is spark
+    with ThreadPoolExecutor(1) as another_thread:
+        assert another_thread.submit(create_spark_session).result() is spark
+    assert set(SparkConfigurator(spark).applied().set_by) == {"helpers"}
+
+
+def test_what_the_user_sets_later_is_the_users(spark: SparkSession) -> None:
+    create_spark_session(config={"spark.sql.shuffle.partitions": 4})
+    create_spark_session()
+    assert rows_of(spark)["spark.sql.shuffle.partitions"] == ("4", "user")
+
+
+def test_what_cannot_change_any_more_is_said(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    create_spark_session(config={"spark.driver.memory": "1g"})
+    assert "spark.driver.memory is" in caplog.text
+    assert "since the session started and stays so" in caplog.text
 
 
 def test_the_heap_has_the_claimed_size(spark: SparkSession) -> None:

@@ -43,24 +43,27 @@ def flows() -> dict[str, tuple[str, str, Source, str]]:
 def run() -> pd.DataFrame:
     """Bring every table up to date and tell what happened: one row a stream."""
     lakehouse.check_space()
-    guard = lakehouse.files("locks") / "run.lock"
+    guard = FileLock(lakehouse.files("locks") / "run.lock", timeout=0)
     try:
-        with FileLock(guard, timeout=0):
-            return _run(create_spark_session("mcmillan"))
+        held = guard.acquire()
     except Timeout:
         raise RunningError(
             f"another run works in {lakehouse.root()}: wait for it, or set LAKEHOUSE to another folder"
         ) from None
     except OSError as error:
         raise LakehouseError(
-            f"{guard.parent} cannot be written ({error.strerror}): set LAKEHOUSE to another folder"
+            f"{guard.lock_file} cannot be written ({error.strerror}): set LAKEHOUSE to another folder"
         ) from error
+    with held:
+        log.info("starting Spark")
+        return _run(create_spark_session("mcmillan"))
 
 
 def _run(spark: SparkSession) -> pd.DataFrame:
     rows = []
     for checkpoint, (table, kind, source, schema) in flows().items():
         began = time.monotonic()
+        log.info("%s: looking for what is new", checkpoint)
         records = source(spark).transform(envelope.open_envelope(schema))
         try:
             written = sinks.append(records, table, checkpoint=checkpoint)
